@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from PySide6.QtCore import Qt, Signal, Slot
-from PySide6.QtGui import QKeyEvent, QPainter, QPaintEvent, QPalette
+from PySide6.QtGui import QKeyEvent, QPaintEvent
 from PySide6.QtWidgets import (
     QCheckBox,
     QDialogButtonBox,
@@ -21,10 +21,11 @@ from PySide6.QtWidgets import (
 )
 
 from decodescope.app.theme.theme import Theme
+from decodescope.app.theme.themed import Themed
 from decodescope.app.widgets.accessibility.accessible_widget import announce
 from decodescope.app.widgets.building import arrange, set_role
 from decodescope.app.widgets.dialog import WINDOW_FRAME, BaseDialog
-from decodescope.app.widgets.labels import WrappedLabel
+from decodescope.app.widgets.labels import WrappedLabel, paint_empty_text
 from decodescope.app.widgets.screen import available_rect
 from decodescope.resources.language import tr
 
@@ -39,17 +40,13 @@ class EngineInput(NamedTuple):
     allows_plain_http: bool
 
 
-class _EngineModels(QListWidget):
+class _EngineModels(Themed, QListWidget):
     """The models of an engine; a sentence in its place while it is empty."""
 
     def paintEvent(self, event: QPaintEvent) -> None:
         super().paintEvent(event)
         if not self.count():
-            room = self.viewport().rect().adjusted(16, 16, -16, -16)
-            painter = QPainter(self.viewport())
-            painter.setPen(self.palette().color(QPalette.ColorRole.PlaceholderText))
-            flags = Qt.AlignmentFlag.AlignCenter | Qt.TextFlag.TextWordWrap
-            painter.drawText(room, flags, self.accessibleDescription())
+            paint_empty_text(self, self._theme)
 
 
 class EngineDialog(BaseDialog):
@@ -132,9 +129,6 @@ class EngineDialog(BaseDialog):
 
     def restyle(self, theme: Theme) -> None:
         self.models.setMinimumHeight(theme.px(96))
-        palette = self.models.palette()
-        palette.setColor(QPalette.ColorRole.PlaceholderText, theme.color("muted"))
-        self.models.setPalette(palette)
         self.setMinimumWidth(min(theme.px(520), available_rect(self).width() - WINDOW_FRAME.width()))
 
     def keyPressEvent(self, event: QKeyEvent) -> None:

@@ -74,7 +74,8 @@ class TableDialog(BaseDialog):
         self._grid.setRowMinimumHeight(self._grid.rowCount(), 10)
 
     def _put(self, text: str, column: int, role: str) -> None:
-        self._grid.addWidget(_label(text, role), self._grid.rowCount(), column)
+        top = Qt.AlignmentFlag.AlignTop
+        self._grid.addWidget(_label(text, role), self._grid.rowCount(), column, top)
 
 
 def shortcuts_dialog(parent: QWidget | None) -> TableDialog:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from PySide6.QtCore import QEvent, QRect, QSize, Qt
 from PySide6.QtGui import QPainter, QPaintEvent, QResizeEvent
-from PySide6.QtWidgets import QFrame, QPlainTextEdit, QSizePolicy, QWidget
+from PySide6.QtWidgets import QAbstractScrollArea, QFrame, QPlainTextEdit, QSizePolicy, QWidget
 
+from decodescope.app.theme.theme import Theme
 from decodescope.app.widgets.plain_text import PlainLabel, RichLabel
 
 
@@ -166,3 +167,13 @@ class TextBlock(QWidget):
         """Resize the label with the widget."""
         self.label.setGeometry(self.rect())
         super().resizeEvent(event)
+
+
+def paint_empty_text(area: QAbstractScrollArea, theme: Theme) -> None:
+    """Paint the accessible description of an empty list or table in its middle."""
+    margin = area.fontMetrics().height()
+    painter = QPainter(area.viewport())
+    painter.setPen(theme.color("muted"))
+    flags = Qt.AlignmentFlag.AlignCenter | Qt.TextFlag.TextWordWrap
+    room = area.viewport().rect().adjusted(margin, margin, -margin, -margin)
+    painter.drawText(room, flags, area.accessibleDescription())

@@ -162,12 +162,25 @@ def _start(qtbot: QtBot, page: CheckPage, choice: str, tokens: int) -> None:
     assert page.is_busy
 
 
+def empty_text(page: CheckPage) -> str:
+    """Return the sentence in place of the rows, which is to be seen in the middle of the table."""
+    table = page.table
+    text = table.accessibleDescription()
+    shown = table.viewport().grab().toImage()
+    table.set_empty_text("")
+    assert shown != table.viewport().grab().toImage()
+    table.set_empty_text(text)
+    return text
+
+
 def test_near_miss_page_reads_a_greedy_text_and_shows_its_hits(
     qtbot: QtBot, dialog: DifferenceDialog, engine: CheckEngine
 ) -> None:
     dialog.show_page(NEAR_MISSES)
     page = dialog.near_misses
+    assert empty_text(page) == "No results yet. Press Start."
     _start(qtbot, page, "weights:int4", 24)
+    assert empty_text(page) == "The results will be listed here."
     qtbot.waitUntil(lambda: not page.is_busy, timeout=WAIT_MS)
     query = engine.checks[0]
     assert (query.weights, query.cache, query.request.strategy) == ("int4", "", "greedy")
@@ -312,6 +325,16 @@ def test_stopped_check_says_so_and_can_be_started_again(qtbot: QtBot, dialog: Di
     page.button.click()
     qtbot.waitUntil(lambda: not page.is_busy, timeout=WAIT_MS)
     assert page.summary.text() == "Stopped."
+    assert empty_text(page) == "No results yet. Press Start."
+
+
+def test_empty_result_is_told_in_the_table(dialog: DifferenceDialog) -> None:
+    dialog.show_page(NEAR_MISSES)
+    found = core.NearMisses([])
+    found.spread = 0.0
+    dialog.near_misses.show_result(found)
+    assert empty_text(dialog.near_misses) == "No near misses."
+
 
 
 def test_window_is_open_on_the_same_page_after_a_change_of_the_language(qtbot: QtBot, window: MainWindow) -> None:

@@ -8,7 +8,17 @@ from pathlib import Path
 import pytest
 from PySide6.QtCore import QRect, Qt
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QAbstractSpinBox, QApplication, QComboBox, QPushButton, QWidget
+from PySide6.QtWidgets import (
+    QAbstractButton,
+    QAbstractSpinBox,
+    QApplication,
+    QCheckBox,
+    QComboBox,
+    QPushButton,
+    QRadioButton,
+    QScrollArea,
+    QWidget,
+)
 from pytestqt.qtbot import QtBot
 
 from decodescope.app import build_window
@@ -148,6 +158,30 @@ def test_settings_have_no_horizontal_scroll_bar(
         with dialog_of(qtbot, window, "settings") as dialog:
             (area,) = dialog.findChildren(FittedScrollArea)
             assert area.horizontalScrollBar().maximum() == 0, height
+
+
+@pytest.mark.usefixtures("language")
+def test_tables_in_chinese_have_no_horizontal_scroll_bar(qtbot: QtBot, config_dir: Path) -> None:
+    window = opened(qtbot, config_dir, "zh_CN")
+    for name in ("about", "keys", "used", "help"):
+        with dialog_of(qtbot, window, name) as dialog:
+            assert [area.horizontalScrollBar().maximum() for area in dialog.findChildren(QScrollArea)] == [0], name
+
+
+def test_focus_does_not_move_the_text_of_a_choice(qtbot: QtBot, config_dir: Path) -> None:
+    window = opened(qtbot, config_dir)
+    for name in ("weights", "speed"):
+        with dialog_of(qtbot, window, name) as dialog:
+            choices = [one for one in dialog.findChildren(QAbstractButton) if isinstance(one, QRadioButton | QCheckBox)]
+            pictures = []
+            for choice in (choices[0], choices[-1]):
+                choice.setFocus(Qt.FocusReason.TabFocusReason)
+                picture = choices[0].grab()
+                right = QRect(picture.width() // 4, 0, picture.width(), picture.height())
+                pictures.append((picture.toImage(), picture.copy(right).toImage()))
+            (with_focus, text_with_focus), (without, text_without) = pictures
+            assert with_focus != without
+            assert text_with_focus == text_without, name
 
 
 def test_buttons_of_a_row_have_one_height(qtbot: QtBot, config_dir: Path) -> None:

@@ -17,6 +17,7 @@ from decodescope.app.features.serving.panel import ServerDialog
 from decodescope.app.features.serving.session import PromptEncoding, ServedRuns
 from decodescope.app.session.queries.base import Query, Report
 from decodescope.app.state.worker_messages import RunRequest, is_token_ids
+from decodescope.app.widgets.dialog import FittedScrollArea
 from decodescope.app.window.main_window import MainWindow
 from decodescope.core.errors import DecodescopeError, PromptTooLongError
 from decodescope.core.events import Event, TokenChosen
@@ -111,6 +112,22 @@ def test_nothing_is_served_until_start_is_pressed(qtbot: QtBot, window: MainWind
     dialog.toggle.click()
     assert serving.server is None
     assert not dialog.key.isVisible()
+
+
+@pytest.mark.parametrize("scale", [1.0, 2.0])
+def test_example_is_as_high_as_its_lines(qtbot: QtBot, window: MainWindow, scale: float) -> None:
+    window.parts.appearance.set_font_scale(scale)
+    dialog = window.parts.serving.open()
+    assert isinstance(dialog, ServerDialog)
+    for model in ("storyteller", "m" * 200):
+        dialog.show_on(model, 8017, "http://127.0.0.1:8017/v1", "sk-1zLGQq1")
+        qtbot.waitUntil(lambda: dialog.example.verticalScrollBar().maximum() == 0)
+        document = dialog.example.document()
+        layout = document.documentLayout()
+        last = layout.blockBoundingRect(document.lastBlock()).height()
+        lines = last + layout.blockBoundingRect(document.firstBlock()).height() * (document.blockCount() - 1)
+        assert dialog.example.viewport().height() - lines < dialog.example.fontMetrics().lineSpacing() / 2
+        assert dialog.findChild(FittedScrollArea).horizontalScrollBar().maximum() == 0
 
 
 @needs_server

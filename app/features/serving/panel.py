@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from functools import partial
 
@@ -22,8 +23,8 @@ from decodescope.app.widgets.accessibility.accessible_widget import announce
 from decodescope.app.widgets.building import STRETCH, arrange, set_up
 from decodescope.app.widgets.dialog import WINDOW_FRAME, ScrolledDialog
 from decodescope.app.widgets.inputs import SpinBox
-from decodescope.app.widgets.labels import WrappedLabel
-from decodescope.app.widgets.plain_text import PlainLabel, caption
+from decodescope.app.widgets.labels import ElidedLabel, WrappedLabel
+from decodescope.app.widgets.plain_text import caption, tooltip
 from decodescope.app.widgets.screen import available_rect
 from decodescope.app.widgets.text_documents import ExactTextEdit
 from decodescope.resources.language import mark, tr
@@ -78,7 +79,7 @@ class ServerDialog(ScrolledDialog):
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent, "serverDialog", tr("Serve this model"))
         self.introduction = WrappedLabel(tr(_INTRODUCTION), self)
-        self.model = PlainLabel("", self)
+        self.model = ElidedLabel("", self)
         self.port = set_up(SpinBox(), name="serverPort", accessible_name=tr("Port"))
         self.port.setRange(0, 65535)
         self.port.setSpecialValueText(tr("any free one"))
@@ -89,6 +90,7 @@ class ServerDialog(ScrolledDialog):
         )
         self.example.setReadOnly(True)
         self.example.setLineWrapMode(ExactTextEdit.LineWrapMode.NoWrap)
+        self.example.horizontalScrollBar().rangeChanged.connect(self._fit_example)
         self.copy_example = QPushButton(caption(tr("Copy")), self)
         self.copy_example.setAutoDefault(False)
         self.copy_example.setAccessibleName(tr("Copy: {name}").format(name=tr("Example in Python")))
@@ -138,7 +140,7 @@ class ServerDialog(ScrolledDialog):
     def show_on(self, model: str, port: int, address: str, key: str) -> None:
         """Show the address of the running server."""
         self._set_on(True)
-        self.model.setText(model)
+        self._show_model(model)
         self.port.setValue(port)
         self.address.set_text(address)
         self.key.set_text(key)
@@ -149,15 +151,21 @@ class ServerDialog(ScrolledDialog):
             f'    messages=[{{"role": "user", "content": "Hello"}}],\n)\n'
             f"print(answer.choices[0].message.content)"
         )
+        self._fit_example()
 
     def show_off(self, model: str) -> None:
         """Show that nothing is served; `model` would be. Empty for none."""
         self._set_on(False)
-        self.model.setText(model or tr("No model is selected."))
+        self._show_model(model or tr("No model is selected."))
         self.toggle.setEnabled(bool(model))
         for row in (self.address, self.key):
             row.set_text("")
         self.example.clear()
+
+    def _show_model(self, text: str) -> None:
+        """Show the name of the model; a long one is cut and does not widen the window."""
+        self.model.setText(text)
+        self.model.setToolTip(tooltip(text))
 
     def show_calls(self, lines: Sequence[str]) -> None:
         """List the calls so far, the latest last and in sight."""
@@ -180,13 +188,28 @@ class ServerDialog(ScrolledDialog):
         metrics, room = self.example.fontMetrics(), available_rect(self).size() - WINDOW_FRAME
         bar = self._scroll.verticalScrollBar().sizeHint().width()
         width = min(theme.px(WIDTH), room.width() - 2 * MARGIN - bar)
-        self.example.setFixedHeight(12 * metrics.lineSpacing() + theme.px(28))
         self.example.setMinimumWidth(min(metrics.horizontalAdvance("0") * EXAMPLE_COLUMNS, width - theme.px(150)))
         self.calls.ensurePolished()
         self.calls.setFixedHeight(CALL_LINES * self.calls.fontMetrics().lineSpacing() + theme.px(24))
         self.port.setFixedWidth(theme.px(120))
         for label in (self.introduction, self.status):
             label.setFixedWidth(width)
+        self._fit_example()
+
+    @Slot()
+    def _fit_example(self) -> None:
+        """Make the example as high as its lines, and a horizontal scroll bar if it needs one."""
+        self.example.ensurePolished()
+        margins, bar = self.example.viewportMargins(), self.example.horizontalScrollBar()
+        frame = self.example.contentsMargins()
+        beside = margins.top() + margins.bottom() + frame.top() + frame.bottom()
+        document = self.example.document()
+        layout = document.documentLayout()
+        heights = (layout.blockBoundingRect(document.findBlockByNumber(n)).height() for n in range(document.blockCount()))
+        # the last line has the margin below it; Qt keeps one pixel more free before it scrolls
+        lines = math.ceil(sum(heights) + document.documentMargin()) + 1
+        room = bar.sizeHint().height() if bar.maximum() > 0 else 0
+        self.example.setFixedHeight(lines + beside + room)
 
     def _set_on(self, is_on: bool) -> None:
         self._is_on = is_on

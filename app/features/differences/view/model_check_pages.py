@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import Qt, Signal, Slot
-from PySide6.QtGui import QGuiApplication
+from PySide6.QtGui import QGuiApplication, QPaintEvent
 from PySide6.QtWidgets import (
     QAbstractItemView,
     QHBoxLayout,
@@ -26,7 +26,7 @@ from decodescope.app.widgets.accessibility.accessible_widget import announce
 from decodescope.app.widgets.building import arrange, set_up
 from decodescope.app.widgets.flow_layout import FlowRow
 from decodescope.app.widgets.inputs import ComboBox, SpinBox
-from decodescope.app.widgets.labels import WrappedLabel
+from decodescope.app.widgets.labels import WrappedLabel, paint_empty_text
 from decodescope.app.widgets.plain_text import PlainLabel, caption, tooltip
 from decodescope.app.widgets.plots.plot_panel import PlotPanel
 from decodescope.app.widgets.plots.plot_spec import PlotAxis, PlotLine, PlotSpec
@@ -48,18 +48,20 @@ _DRAFTS = mark(
     "computed exactly and compared with the model's own. Of an engine, only samples are known: its answers are drawn "
     "and tested until you stop."
 )
+_NOT_STARTED, _IN_PROGRESS = mark("No results yet. Press Start."), mark("The results will be listed here.")
 _RIGHT = Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter
 _LINE_COLOURS = ("accent", "best", "danger", "thinking", "warning")
 
 
 class CheckTable(Themed, QTableWidget):
-    """A table of texts that cannot be edited."""
+    """A table of texts that cannot be edited; a sentence in their place while it is empty."""
 
     def __init__(self, name: str, title: str, columns: Sequence[str], numeric: Sequence[int], parent: QWidget) -> None:
         """`numeric`: the columns of numbers, which are aligned at the right."""
         super().__init__(0, len(columns), parent)
         self._numeric = frozenset(numeric)
         set_up(self, name=name, accessible_name=title)
+        self.set_empty_text(tr(_NOT_STARTED))
         for column, text in enumerate(columns):
             item = QTableWidgetItem(text)
             if column in self._numeric:
@@ -85,6 +87,16 @@ class CheckTable(Themed, QTableWidget):
                 if column in self._numeric:
                     item.setTextAlignment(_RIGHT)
                 self.setItem(place, column, item)
+
+    def set_empty_text(self, text: str) -> None:
+        """Set the sentence that is shown while there are no rows."""
+        self.setAccessibleDescription(text)
+        self.viewport().update()
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        super().paintEvent(event)
+        if not self.rowCount():
+            paint_empty_text(self, self._theme)
 
     def texts(self) -> list[list[str]]:
         """Return the shown texts, row by row."""
@@ -167,6 +179,7 @@ class CheckPage(Themed, QWidget):
         """Make the button start or stop. A start removes the results."""
         if is_busy:
             self.table.show_rows(())
+        self.table.set_empty_text(tr(_IN_PROGRESS if is_busy else _NOT_STARTED))
         self._is_busy = is_busy
         self.button.setText(caption(tr("Stop") if is_busy else tr("Start")))
         self.choice.setEnabled(not is_busy)
@@ -215,6 +228,7 @@ class NearMissPage(CheckPage):
 
     def show_result(self, found: NearMisses) -> None:
         """Show the near misses and all hits, the likeliest first."""
+        self.table.set_empty_text(tr("No near misses."))
         foreseen = found.predicted
         surprises = [row for row in found.hits if row not in foreseen]
         self.table.show_rows([
