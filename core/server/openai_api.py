@@ -10,7 +10,7 @@ import math
 import re
 import secrets
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import cast
 
@@ -700,14 +700,3 @@ def _token_entry(piece: str, log_probability: float) -> Json:
 
 def _finite(value: float) -> float:
     return value if math.isfinite(value) else _MIN_LOGPROB
-
-
-def write_answer(call: CompletionCall, events: Callable[[Request], Iterator[Event]]) -> Json:
-    """Return the complete answer to a call, from a function that runs a request."""
-    answer = ApiResponse(call)
-    for request in call.requests():
-        answer.begin()
-        for event in events(request):
-            for _ in answer.feed(event):
-                pass
-    return answer.body

@@ -22,7 +22,6 @@ from decodescope.core.models.quantized.packed_matrices import (
     Int8RowMatrix,
     has_fast_onednn,
     pack_int4,
-    quantize_groups,
     split_vectors,
     to_int4_rows,
 )
@@ -30,6 +29,7 @@ from decodescope.core.native import kernel_build, library_choice, native_library
 from tests import native_level
 from tests.core import tiny
 from tests.core.native_step_models import model_of, step_of
+from tests.core.quantized_rows import quantize_groups
 
 pytestmark = pytest.mark.usefixtures("needs_compiler")
 FAMILIES = ("llama", "qwen3", "qwen2", "mistral", "gpt2", "gemma3", "opt", "gpt_neox", "phi3")

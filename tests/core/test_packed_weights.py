@@ -24,6 +24,7 @@ from decodescope.core.models.quantized import packed_matrices
 from decodescope.core.models.quantized.packed_layers import PackedEmbedding, PackedLinear, PackedModule
 from decodescope.core.models.quantized.tensor_files import allocate_pages
 from tests.core import tiny
+from tests.core.quantized_rows import quantize_groups, quantize_rows
 
 _SMALL = {**tiny._SMALL, "num_hidden_layers": 2}
 _MORE: dict[str, Callable[[], Any]] = {
@@ -76,9 +77,9 @@ def round_as(network: Any, packed: Any) -> None:
 
 def _rounded(rows: torch.Tensor, bits: int) -> torch.Tensor:
     if bits == 8:
-        numbers, scales = packed_matrices.quantize_rows(rows)
+        numbers, scales = quantize_rows(rows)
         return numbers * scales[:, None]
-    numbers, beside = packed_matrices.quantize_groups(rows)
+    numbers, beside = quantize_groups(rows)
     scale, offset = (part.t().float().unsqueeze(-1) for part in beside.unbind(-1))
     return ((numbers.unflatten(-1, (-1, packed_matrices.GROUP)) - 8) * scale + offset).flatten(-2)
 
@@ -126,7 +127,7 @@ def test_packed_product_of_a_row_is_independent_of_other_rows(kernel: Any) -> No
     generator = torch.Generator().manual_seed(0)
     rows, vectors = torch.randn(61, 100, generator=generator), torch.randn(7, 100, generator=generator)
     vectors[:, 5] *= 300  # one large feature, as language models have them
-    numbers, scales = packed_matrices.quantize_rows(rows)
+    numbers, scales = quantize_rows(rows)
     matrix = kernel(numbers, scales)
     together = matrix.multiply_split(*packed_matrices.split_vectors(vectors))
     assert torch.equal(

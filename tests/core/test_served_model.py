@@ -14,8 +14,9 @@ from decodescope.core.errors import ParameterError
 from decodescope.core.events import Event, RunStarted
 from decodescope.core.request import Request
 from decodescope.core.server import ServedModel, serve_command
-from decodescope.core.server.openai_api import ApiResponse, parse_call, to_api_error, write_answer
+from decodescope.core.server.openai_api import ApiResponse, parse_call, to_api_error
 from tests.core import thinking_models
+from tests.core.complete_answers import write_answer
 
 HELLO = [{"role": "user", "content": "Hello"}]
 SWITCHED = thinking_models.TEMPLATE.replace(

@@ -24,7 +24,8 @@ from decodescope.core.processors.pipeline_stages import stage_order
 from decodescope.core.request import Request
 from decodescope.core.server import ApiError, ApiResponse, CompletionCall, ServedModel
 from decodescope.core.server.call_fields import CHAT_ONLY, IGNORED, REFUSED, SAMPLERS
-from decodescope.core.server.openai_api import parse_call, to_api_error, write_answer
+from decodescope.core.server.openai_api import parse_call, to_api_error
+from tests.core.complete_answers import write_answer
 
 MODEL = ServedModel("tiny", context=64, created=1)
 HELLO = [{"role": "user", "content": "Hello"}]

@@ -204,8 +204,8 @@ class ServerDialog(ScrolledDialog):
         frame = self.example.contentsMargins()
         beside = margins.top() + margins.bottom() + frame.top() + frame.bottom()
         document = self.example.document()
-        layout = document.documentLayout()
-        heights = (layout.blockBoundingRect(document.findBlockByNumber(n)).height() for n in range(document.blockCount()))
+        blocks = (document.findBlockByNumber(n) for n in range(document.blockCount()))
+        heights = (document.documentLayout().blockBoundingRect(block).height() for block in blocks)
         # the last line has the margin below it; Qt keeps one pixel more free before it scrolls
         lines = math.ceil(sum(heights) + document.documentMargin()) + 1
         room = bar.sizeHint().height() if bar.maximum() > 0 else 0

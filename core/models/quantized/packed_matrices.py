@@ -35,13 +35,6 @@ _MAX_SECONDS = 1e-3
 """Time limit in seconds, far above that of a proper kernel: oneDNN's reference kernel took 10 to 20 ms."""
 
 
-def quantize_rows(rows: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-    """Return int8 [n, K] and float32 scales [n] whose product differs from `rows` [n, K] by half a scale at most."""
-    numbers, scales = allocate_pages(tuple(rows.shape), torch.int8), torch.empty(len(rows))
-    quantize_rows_into(rows, numbers, scales, allocate_pages(tuple(rows.shape), torch.float32))
-    return numbers, scales
-
-
 def quantize_rows_into(
     rows: torch.Tensor, numbers: torch.Tensor, scales: torch.Tensor, scratch: torch.Tensor
 ) -> None:  # fmt: skip
@@ -263,12 +256,6 @@ _PACK_PORTION = 2**17
 def fits_int4(outputs: int, inputs: int) -> bool:
     """Return whether the kernel can multiply a matrix [outputs, inputs]; other matrices stay in 8 bits."""
     return outputs % _BLOCK == 0 and inputs % GROUP == 0
-
-
-def quantize_groups(rows: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-    """Return the int32 codes [n, K] of 0 … 15, and bfloat16 scales and offsets [K / 32, n, 2], of `rows` [n, K]."""
-    codes = allocate_pages(tuple(rows.shape), torch.int32)
-    return codes, quantize_groups_into(rows, codes, allocate_pages(tuple(rows.shape), torch.float32))
 
 
 def quantize_groups_into(rows: torch.Tensor, codes: torch.Tensor, scratch: torch.Tensor) -> torch.Tensor:
