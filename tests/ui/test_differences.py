@@ -336,7 +336,6 @@ def test_empty_result_is_told_in_the_table(dialog: DifferenceDialog) -> None:
     assert empty_text(dialog.near_misses) == "No near misses."
 
 
-
 def test_window_is_open_on_the_same_page_after_a_change_of_the_language(qtbot: QtBot, window: MainWindow) -> None:
     window.parts.differences.open().show_page(NEAR_MISSES)
     switch = window.parts.services.language_switch
