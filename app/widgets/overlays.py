@@ -159,4 +159,6 @@ class SpotlightOverlay(Themed, QWidget):
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
         painter.fillPath(around.subtracted(path), theme.color("window", DIM_OPACITY))
         painter.setPen(QPen(theme.color("best"), theme.px(RING)))
+        modes = QPainter.CompositionMode  # letters that the ring touches stay above it
+        painter.setCompositionMode(modes.CompositionMode_Lighten if theme.is_dark else modes.CompositionMode_Darken)
         painter.drawPath(path)

@@ -249,7 +249,7 @@ def rounded_duration(seconds: float) -> str:
 
 def rate(tokens: float) -> str:
     """Format tokens per second: `118 tok/s`; one decimal below ten."""
-    return f"{tokens:,.0f} tok/s" if tokens >= 10 else f"{tokens:.1f} tok/s"
+    return tr("{number} tok/s").format(number=f"{tokens:,.0f}" if tokens >= 10 else f"{tokens:.1f}")
 
 
 def magnitude(number: int) -> str:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import pytest
 from PySide6.QtCore import QCoreApplication, QEvent, QRect
 from PySide6.QtWidgets import QWidget
 from pytestqt.qtbot import QtBot
 
 from decodescope.app.features.tours.panel.tour_spotlight import TourSpotlight
+from decodescope.app.theme.theme import theme_for
+from decodescope.app.widgets.overlays import GAP, SpotlightOverlay
 
 
 def test_spotlight_survives_deleted_target(qtbot: QtBot) -> None:
@@ -32,3 +35,17 @@ def test_spotlight_survives_deleted_target(qtbot: QtBot) -> None:
     assert not raised
     spotlight.point_at(None)
     assert spotlight.isHidden()
+
+
+@pytest.mark.parametrize(("name", "letters"), [("light", "#000000"), ("dark", "#ffffff")])
+def test_letters_below_the_ring_of_a_spotlight_are_not_cut(qtbot: QtBot, name: str, letters: str) -> None:
+    page, theme = QWidget(), theme_for(name)
+    qtbot.addWidget(page)
+    page.resize(200, 100)
+    page.setStyleSheet(f"background: {theme.window};")
+    overlay = SpotlightOverlay(page, theme)
+    overlay.target_rect = lambda: QRect(60, 30, 60, 20)
+    ring = 60 - theme.px(GAP)
+    assert page.grab().toImage().pixelColor(ring, 40).name() == theme.best
+    page.setStyleSheet(f"background: {letters};")
+    assert page.grab().toImage().pixelColor(ring, 40).name() == letters

@@ -38,7 +38,7 @@ class StageCaption(Themed, QFrame):
 
     def restyle(self, theme: Theme) -> None:
         self.reset_height()
-        side, rim = theme.px(14), theme.px(6)
+        side, rim = theme.space(16), theme.px(6)  # begins where the panels below do
         self._column.setContentsMargins(side, rim, side, rim)
         self._column.setSpacing(theme.px(4))
         self.title.setStyleSheet(f"font-size: {theme.font_pixels(15)}px; font-weight: 600; color: {theme.accent};")
