@@ -44,6 +44,14 @@ class RowScrollArea(ScrollArea):
             self._timer.start()
         return super().eventFilter(watched, event)
 
+    def focusNextPrevChild(self, forwards: bool) -> bool:
+        """Scroll to what Tab focuses, but not to what gets the focus because its widget was disabled or hidden."""
+        before, place = self.focusWidget(), self.verticalScrollBar().value()
+        done = super().focusNextPrevChild(forwards)
+        if before is not None and (before.isHidden() or not before.isEnabled()):
+            self.verticalScrollBar().setValue(place)
+        return done
+
     @property
     def fold(self) -> int:
         """Lower end of what is visible, in pixels from the top of the viewport."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from PySide6.QtCore import QPoint
-from PySide6.QtWidgets import QApplication
+from PySide6.QtCore import QPoint, Qt
+from PySide6.QtWidgets import QApplication, QLineEdit, QPushButton, QVBoxLayout, QWidget
 from pytestqt.qtbot import QtBot
 
 from decodescope.app.panels.parameter_row import ParameterRow
@@ -104,3 +104,29 @@ def test_sampling_settings_are_neither_named_nor_sent_while_sampling_is_off(
     parts.setup.parameters.rows["do_sample"].editor.setValue(True)
     assert parts.requests.request().settings["temperature"] == 0.8
     assert "temperature 0.8" in parts.toolbar.strategy.accessibleDescription()
+
+
+
+def test_scrolled_rows_stay_when_the_focused_field_is_disabled(qtbot: QtBot) -> None:
+    """A model of sounds allows no text while it is loaded; Qt then moves the focus to the next field."""
+    content, area = QWidget(), RowScrollArea()
+    column = QVBoxLayout(content)
+    first, last = QLineEdit(), QPushButton("Below")
+    column.addWidget(first)
+    column.addSpacing(900)
+    column.addWidget(last)
+    area.setWidget(content)
+    qtbot.addWidget(area)
+    area.resize(300, 200)
+    with qtbot.waitExposed(area):
+        area.show()
+    area.activateWindow()
+    qtbot.waitUntil(area.isActiveWindow)
+    first.setFocus()
+    qtbot.keyClick(first, Qt.Key.Key_Tab)
+    assert area.verticalScrollBar().value() > 0
+    first.setFocus()
+    area.verticalScrollBar().setValue(0)
+    first.setEnabled(False)
+    assert area.focusWidget() is last
+    assert area.verticalScrollBar().value() == 0
