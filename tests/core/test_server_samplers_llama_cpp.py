@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -50,13 +51,18 @@ def orders(length: int) -> list[tuple[str, ...]]:
     return [one for one in found if "typ_p" not in one or "top_n_sigma" not in one[: one.index("typ_p")]]
 
 
-@pytest.mark.parametrize("length", [1, 2, 3])
-def test_order_of_samplers_gives_the_probabilities_of_llama_cpp(
-    length: int, path: Path, server: LlamaCppServer
-) -> None:
+CASES: dict[str, list[dict[str, Any]]] = {
+    **{str(length): [{"samplers": list(names)} for names in orders(length)] for length in (1, 2, 3)},
+    "mirostat": [{"mirostat": 2, "mirostat_tau": tau, "samplers": ["top_k"]} for tau in (0.5, 1.5, 3.0)],
+}
+"""Further fields of the calls; `mirostat_tau` in bits."""
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_order_of_samplers_gives_the_probabilities_of_llama_cpp(case: str, path: Path, server: LlamaCppServer) -> None:
     model = core.load(path)
-    for names in orders(length):
-        body = {"prompt": gguf_models.PROMPT, "samplers": list(names), **FIELDS}
+    for added in CASES[case]:
+        body = {"prompt": gguf_models.PROMPT, **FIELDS, **added}
         more = {"n_predict": 1, "n_probs": LISTED, "post_sampling_probs": True, "repeat_last_n": 200}
         (step,) = server._post("completion", {**body, **more})["completion_probabilities"]
         theirs = {one["id"]: one["prob"] for one in step["top_probs"] if one["prob"] > 0}
@@ -64,5 +70,5 @@ def test_order_of_samplers_gives_the_probabilities_of_llama_cpp(
         run = core.run(model, core.Request(gguf_models.PROMPT, request.settings, top_n=LISTED))
         (token,) = (event for event in run.events if isinstance(event, TokenChosen))
         ours = {one.id: one.probability for one in token.alternatives if one.probability > 0}
-        assert ours.keys() == theirs.keys(), names
-        assert ours == pytest.approx(theirs, abs=TOLERANCE), names
+        assert ours.keys() == theirs.keys(), added
+        assert ours == pytest.approx(theirs, abs=TOLERANCE), added
