@@ -51,8 +51,17 @@ def orders(length: int) -> list[tuple[str, ...]]:
     return [one for one in found if "typ_p" not in one or "top_n_sigma" not in one[: one.index("typ_p")]]
 
 
+REPEATED: dict[str, Any] = {"prompt": [5, 99, 30, 77, 5, 99, 30, 77, 5, 99, 30], "temperature": 1.0}
 CASES: dict[str, list[dict[str, Any]]] = {
     **{str(length): [{"samplers": list(names)} for names in orders(length)] for length in (1, 2, 3)},
+    "fields": [
+        {"dynatemp_range": 0.5, "dynatemp_exponent": 1.3},
+        {"dry_multiplier": 0.8, "dry_base": 1.75, "dry_allowed_length": 2, "dry_penalty_last_n": 200, **REPEATED},
+        {"dry_multiplier": 0.8, "dry_allowed_length": 1, "dry_penalty_last_n": 6, **REPEATED},
+        {"xtc_probability": 1.0, "xtc_threshold": 0.02},
+        {"logit_bias": [[45, 2.5], [222, False]]},
+        {"top_n_sigma": -1, "typical_p": 1.0, "top_p": 0.01},
+    ],
     "mirostat": [{"mirostat": 2, "mirostat_tau": tau, "samplers": ["top_k"]} for tau in (0.5, 1.5, 3.0)],
 }
 """Further fields of the calls; `mirostat_tau` in bits."""
@@ -62,12 +71,12 @@ CASES: dict[str, list[dict[str, Any]]] = {
 def test_order_of_samplers_gives_the_probabilities_of_llama_cpp(case: str, path: Path, server: LlamaCppServer) -> None:
     model = core.load(path)
     for added in CASES[case]:
-        body = {"prompt": gguf_models.PROMPT, **FIELDS, **added}
+        body: dict[str, Any] = {"prompt": gguf_models.PROMPT, **FIELDS, **added}
         more = {"n_predict": 1, "n_probs": LISTED, "post_sampling_probs": True, "repeat_last_n": 200}
         (step,) = server._post("completion", {**body, **more})["completion_probabilities"]
         theirs = {one["id"]: one["prob"] for one in step["top_probs"] if one["prob"] > 0}
         (request,) = parse_call({**body, "model": "tiny", "max_tokens": 1}, ServedModel("tiny"), False).requests()
-        run = core.run(model, core.Request(gguf_models.PROMPT, request.settings, top_n=LISTED))
+        run = core.run(model, core.Request(body["prompt"], request.settings, top_n=LISTED))
         (token,) = (event for event in run.events if isinstance(event, TokenChosen))
         ours = {one.id: one.probability for one in token.alternatives if one.probability > 0}
         assert ours.keys() == theirs.keys(), added
