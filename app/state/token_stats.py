@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import heapq
 import math
 from collections.abc import Callable, Sequence
+from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
 from decodescope.core import words
@@ -170,8 +170,9 @@ def most_uncertain(tokens: Sequence[TokenChosen], count: int = DEFAULT_COUNT) ->
     """Return the indices of the steps with the highest entropy, the highest first, ties in text order. Steps without a
     recorded entropy are skipped, those at which the model was nearly certain, and tokens written by force.
     """
-    ranked = ((-token.entropy, n) for n, token in enumerate(tokens) if _is_uncertain(token))
-    return [place for _, place in heapq.nsmallest(count, ranked)]
+    ranked = sorted((-token.entropy, n) for n, token in enumerate(tokens) if not math.isnan(token.entropy))
+    # the alternatives of a step are made when they are first read: read few
+    return list(islice((n for _, n in ranked if _is_uncertain(tokens[n])), count))
 
 
 def most_surprising(tokens: Sequence[TokenChosen]) -> int | None:
@@ -192,7 +193,7 @@ def _is_uncertain(token: TokenChosen) -> bool:
     if token.origin == "forced":
         return False
     known = (item.raw_probability for item in token.alternatives if not math.isnan(item.raw_probability))
-    return not math.isnan(token.entropy) and max((token.raw_probability, *known)) <= words.CERTAIN
+    return max((token.raw_probability, *known)) <= words.CERTAIN
 
 
 def uncertain_steps(run: Run | None) -> list[int]:

@@ -324,9 +324,11 @@ def translate_samplers(fields: CallFields) -> None:
     """Replace the fields by which other programs switch samplers on and off, and order them; before the temperature is
     read.
     """
+    if _is_mirostat_on(fields):  # llama.cpp has no other sampler then but the temperature
+        others = {one for sampler in SAMPLERS.values() for one in sampler.fields} - {"temperature"}
+        fields.drop("samplers", *others)
     _translate_order(fields)
     _translate_moving_temperature(fields)
-    _translate_mirostat(fields)
     _translate_dry(fields)
     if fields.number("xtc_threshold", 0.0, 0.0, 1.0, keep=True) > _MAX_XTC_THRESHOLD:
         fields.drop("xtc_probability", "xtc_threshold")
@@ -457,17 +459,19 @@ def _translate_moving_temperature(fields: CallFields) -> None:
         fields.give(temperature=1.0 if middle else 0.0, **ends)
 
 
-def _translate_mirostat(fields: CallFields) -> None:
-    """Read the version of mirostat: 0 is off, 2 is on, and there is no other one here."""
+def _is_mirostat_on(fields: CallFields) -> bool:
+    """Read the version of mirostat in llama.cpp's field: 0 is off, 2 is on, and there is no other one here."""
     version = fields.take("mirostat")
     if version is None:
-        return
+        return False
     if version not in (0, 2):
         raise unsupported("mirostat", tr("there is mirostat 2 only."), (0, 2))
     if version == 0:
         fields.drop("mirostat_tau", "mirostat_eta")
-    elif not fields.has("mirostat_tau"):
+        return False
+    if not fields.has("mirostat_tau"):
         fields.give(mirostat_tau=5.0)
+    return True
 
 
 def take_grammar(fields: CallFields) -> Json | None:

@@ -6,6 +6,7 @@ import math
 
 import pytest
 
+from decodescope import core
 from decodescope.app.state.branching import make_score_request, strip_for_scoring
 from decodescope.app.state.token_stats import (
     band,
@@ -13,10 +14,13 @@ from decodescope.app.state.token_stats import (
     compute_score_stats,
     largest_divergences,
     mean_divergence,
+    most_uncertain,
     summary_text,
 )
 from decodescope.app.state.worker_messages import RunRequest
-from decodescope.core.events import TokenCompared
+from decodescope.core import words
+from decodescope.core.decoding.step_details import LazyStepDetails
+from decodescope.core.events import TokenChosen, TokenCompared
 from tests.ui.scripted import make_run, token
 
 
@@ -63,3 +67,21 @@ def test_score_request_keeps_prompt_and_drops_settings() -> None:
     assert (plain.strategy, plain.config, plain.draft_names, plain.seed) == ("greedy", {}, (), 0)
     run.request = request
     assert make_score_request(run).beginning == request.beginning, "a score of a score is of the same text"
+
+
+def test_most_uncertain_steps_are_found_without_reading_all_alternatives(monkeypatch: pytest.MonkeyPatch) -> None:
+    read, alternatives = list[int](), LazyStepDetails.alternatives
+    model = core.load("storyteller")
+    request = core.Request("Once upon a time", {"do_sample": True, "max_new_tokens": 100}, seed=3)
+    tokens = [event for event in core.stream(model, request) if isinstance(event, TokenChosen)]
+
+    def count(details: LazyStepDetails) -> object:
+        read.append(1)
+        return alternatives(details)
+
+    monkeypatch.setattr(LazyStepDetails, "alternatives", count)
+    found = most_uncertain(tokens, 5)
+    assert len(read) < 20
+    whole = sorted(range(len(tokens)), key=lambda n: -tokens[n].entropy)
+    sure = [max(one.raw_probability for one in token.alternatives) > words.CERTAIN for token in tokens]
+    assert found == [n for n in whole if not sure[n]][:5]

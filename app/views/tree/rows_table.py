@@ -210,8 +210,6 @@ class SortableTable(Themed, QTableView):
     def restyle(self, theme: Theme) -> None:
         self.verticalHeader().setDefaultSectionSize(theme.px(27))
         self._delegate.padding = theme.px(6)
-        for column, width in self._widths.items():
-            self.setColumnWidth(column, theme.px(width))
         self.setStyleSheet(
             f"QTableView {{ background: {theme.panel}; border: 0; padding: 0; }}"
             f"QTableView::item {{ padding: 0 {theme.px(6)}px; border: 0; border-bottom: 1px solid {theme.line}; }}"
@@ -219,6 +217,12 @@ class SortableTable(Themed, QTableView):
             f"QHeaderView::down-arrow, QHeaderView::up-arrow {{ image: none; width: 0; height: 0; }}"
             f"QTableView::item:selected {{ background: {theme.tint}; color: {theme.text}; }}"
         )
+        head = self.horizontalHeader()
+        head.ensurePolished()
+        for column, width in self._widths.items():
+            title = str(self.model().headerData(column, Qt.Orientation.Horizontal)).rstrip("↓↑ ")
+            needed = head.fontMetrics().horizontalAdvance(f"{title} ↓") + 2 * theme.px(6) + 2
+            self.setColumnWidth(column, max(theme.px(width), needed))
 
     def full_height(self) -> int:
         """Return the height in pixels of the header and all rows."""
