@@ -464,8 +464,10 @@ def test_lists_of_fields_are_those_of_the_openai_package():
         ({"mirostat": 0, "mirostat_tau": 5}, {"mirostat_tau": None}),
         ({"mirostat_mode": 2, "mirostat_tau": 4}, {"mirostat_tau": 4.0}),
         ({"mirostat": 2}, {"mirostat_tau": 5.0}),
-        ({"mirostat": 2, "top_k": 5, "repeat_penalty": 1.3, "samplers": ["top_k"], "temperature": 0.5},
-         {"mirostat_tau": 5.0, "top_k": 0, "temperature": 0.5, "stages": None}),
+        (
+            {"mirostat": 2, "top_k": 5, "repeat_penalty": 1.3, "samplers": ["top_k"], "temperature": 0.5},
+            {"mirostat_tau": 5.0, "top_k": 0, "temperature": 0.5, "stages": None},
+        ),
         ({"mirostat_tau": 5, "top_k": 5}, {"mirostat_tau": 5.0, "top_k": 5}),
         ({"n_predict": 7, "stopping_strings": ["a"]}, {"max_new_tokens": 7, "stop_strings": ["a"]}),
         ({"n_predict": -1}, {"max_new_tokens": 64}),

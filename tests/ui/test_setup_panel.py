@@ -106,7 +106,6 @@ def test_sampling_settings_are_neither_named_nor_sent_while_sampling_is_off(
     assert "temperature 0.8" in parts.toolbar.strategy.accessibleDescription()
 
 
-
 def test_scrolled_rows_stay_when_the_focused_field_is_disabled(qtbot: QtBot) -> None:
     """A model of sounds allows no text while it is loaded; Qt then moves the focus to the next field."""
     content, area = QWidget(), RowScrollArea()
