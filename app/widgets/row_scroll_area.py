@@ -46,7 +46,8 @@ class RowScrollArea(ScrollArea):
 
     def focusNextPrevChild(self, forwards: bool) -> bool:
         """Scroll to what Tab focuses, but not to what gets the focus because its widget was disabled or hidden."""
-        before, place = self.focusWidget(), self.verticalScrollBar().value()
+        before: QWidget | None = self.focusWidget()
+        place = self.verticalScrollBar().value()
         done = super().focusNextPrevChild(forwards)
         if before is not None and (before.isHidden() or not before.isEnabled()):
             self.verticalScrollBar().setValue(place)
