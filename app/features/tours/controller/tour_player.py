@@ -334,7 +334,8 @@ class TourPlayer(QObject):
         guess = step.guess
         if self.tour is None or guess is None or not (step.asks and guess.words):
             return ""
-        return join_sentences(words.quote(f"{self.tour.runs[guess.run].prompt} …"), tr(guess.question))
+        beginning = tr("{text} …").format(text=self.tour.runs[guess.run].prompt)
+        return join_sentences(words.quote(beginning), tr(guess.question))
 
     def _show_guess(self, step: TourStep) -> None:
         """Offer the choices of a lesson's guess, or show how the run decided them."""
