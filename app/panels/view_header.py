@@ -118,14 +118,16 @@ class ViewTabs(TabBar):
         self.updateGeometry()
 
     def _visible_tabs(self, available_width: int, tight: bool) -> set[int]:
-        """Return the tabs to show: all, or the current one and the first ones that fit with the menu button."""
+        """Return the tabs to show: all, or the current one, optional ones and the first ones that fit with the menu
+        button. A tab that has just come is to be seen.
+        """
         widths = self._widths[tight]
         there = [index for index in range(len(widths)) if not self.is_removed(index)]
         if self.total_width(tight) <= available_width:
             return set(there)
         left = available_width - widths[self.currentIndex()] - self.more_button.sizeHint().width()
         shown = {self.currentIndex()}
-        for index in there:
+        for index in sorted(there, key=lambda index: index not in self._optional):
             if index not in shown:
                 left -= widths[index]
                 if left < 0:
