@@ -106,7 +106,7 @@ class WeightsMemorySelector(QWidget):
         self.changed.emit(self.memory)
 
 
-_INDENT = 22
+_INDENT = 28
 """Indentation of a description below its button, in points."""
 
 

@@ -92,7 +92,7 @@ class CheckBoxRemark(Themed, QWidget):
         self._column.setContentsMargins(theme.px(_CHECK_BOX_INDENT), 0, 0, 0)
 
 
-_CHECK_BOX_INDENT = 26
+_CHECK_BOX_INDENT = 28
 """Pixels before the text of a check box: padding, frame and square, and the gap that theme.qss sets."""
 
 
