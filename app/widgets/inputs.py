@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, cast
 
 from PySide6.QtCore import QEvent, QSize, Qt
-from PySide6.QtGui import QWheelEvent
+from PySide6.QtGui import QPaintEvent, QWheelEvent
 from PySide6.QtWidgets import (
     QAbstractSpinBox,
     QComboBox,
@@ -43,7 +43,32 @@ class _IgnoresWheel(_Base):
 
 
 class ComboBox(_IgnoresWheel, QComboBox):
-    """A combo box that ignores the wheel."""
+    """A combo box that ignores the wheel, and ends a text that is too long with an ellipsis; Qt cuts it off."""
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        needed = self.fontMetrics().horizontalAdvance(self.currentText())
+        if self.isEditable() or needed + 4 * self.height() < self.width() or not self._paint_cut(needed):
+            super().paintEvent(event)
+
+    def _paint_cut(self, needed: int) -> bool:
+        """Paint the box with a shortened text if there is not as much room as needed, in pixels."""
+        from PySide6.QtWidgets import QStyle, QStyleOptionComboBox, QStylePainter  # not needed at the start
+
+        option = QStyleOptionComboBox()
+        self.initStyleOption(option)
+        field = self.style().subControlRect(
+            QStyle.ComplexControl.CC_ComboBox, option, QStyle.SubControl.SC_ComboBoxEditField, self
+        )
+        icon = 0 if option.currentIcon.isNull() else option.iconSize.width() + 4
+        if needed + icon <= field.width():
+            return False
+        option.currentText = self.fontMetrics().elidedText(
+            option.currentText, Qt.TextElideMode.ElideRight, field.width() - icon
+        )
+        painter = QStylePainter(self)
+        painter.drawComplexControl(QStyle.ComplexControl.CC_ComboBox, option)
+        painter.drawControl(QStyle.ControlElement.CE_ComboBoxLabel, option)
+        return True
 
 
 class _IndentsNumber(_Base):
