@@ -20,6 +20,7 @@ from decodescope.core.differences.verification_effect import SequentialTest
 from decodescope.core.errors import ComparisonError, EngineError
 from decodescope.core.events import Alternative, Finished, SequenceFinished, TokenChosen
 from decodescope.core.models.loaded_model import LoadedModel, check_model
+from decodescope.core.models.token_bytes import is_text
 from decodescope.core.remote.remote_model import RemoteModel
 from decodescope.core.remote.remote_run import stream
 from decodescope.core.request import Request, check_request
@@ -32,6 +33,8 @@ _MAX_ALTERNATIVES = 100
 """Alternatives requested per token at most; the rest of the probability is one more outcome."""
 _MIN_REST = 1e-9
 """Least probability of the rest, so that a rounded sum of 1 makes no token impossible."""
+_MAX_SUM = 1.01
+"""Largest sum of reported probabilities that rounding explains."""
 _RANKS = (1, 2, 5, 20)
 """Upper ends of the groups of ranks in `EngineCheck.ranks`; the last group has no end."""
 _CONTROL_NAME = re.compile(r"[<\[⟨].*[>\]⟩]", re.DOTALL)
@@ -204,7 +207,7 @@ def _reported_steps(engine: RemoteModel, answer: _DrawnAnswer) -> list[_Step | N
             found.append(None)
             is_inside = not _is_merged(engine, token)
             continue
-        if not listed or not np.isfinite(known).all():
+        if not listed or not np.isfinite(known).all() or sum(known) > _MAX_SUM:
             raise EngineError(
                 tr("{engine} does not report the probabilities of its tokens before the settings.").format(
                     engine=engine.kind.title
@@ -238,15 +241,7 @@ def _is_end(token: TokenChosen | Alternative) -> bool:
 def _is_partial(engine: RemoteModel, token: TokenChosen | Alternative) -> bool:
     """Return whether the bytes of a token are not whole characters, or unknown."""
     data = engine.words.bytes_of(token.id)
-    return data is None or not _is_utf8(data) or _SHOWN_BYTE.search(token.text) is not None
-
-
-def _is_utf8(data: bytes) -> bool:
-    try:
-        data.decode()
-    except UnicodeDecodeError:
-        return False
-    return True
+    return data is None or not is_text(data) or _SHOWN_BYTE.search(token.text) is not None
 
 
 def _is_merged(engine: RemoteModel, token: TokenChosen) -> bool:
@@ -259,7 +254,7 @@ def _hidden_tokens(reference: LoadedModel) -> list[int]:
     end = reference.generation_config.eos_token_id
     ends = {one for one in (end if isinstance(end, list) else [end]) if isinstance(one, int)}
     pieces = reference.pieces
-    partial = (one for one in range(reference.vocabulary) if not _is_utf8(pieces.data(one) or b""))
+    partial = (one for one in range(reference.vocabulary) if not is_text(pieces.data(one) or b""))
     return sorted(ends | set(pieces.special) | set(partial))
 
 
@@ -301,7 +296,7 @@ def _is_same_text(reference: LoadedModel, tokens: Sequence[TokenChosen]) -> bool
     end token or write its name, and write parts of characters in different ways.
     """
     pieces = reference.pieces
-    known = [token for token in tokens if token.id not in pieces.special and _is_utf8(pieces.data(token.id) or b"")]
+    known = [token for token in tokens if token.id not in pieces.special and is_text(pieces.data(token.id) or b"")]
     return "".join(pieces[token.id] for token in known).strip() == "".join(token.text for token in known).strip()
 
 

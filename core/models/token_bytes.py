@@ -50,13 +50,14 @@ def _compute_bytes(model: SpellingModel) -> list[bytes | None]:
     def written(token: int) -> bytes:
         return decode.added_text([anchor], [anchor, token]).encode("utf-8", "surrogatepass")
 
-    known = [token for token, data in enumerate(own) if data is not None and _is_text(data)]
+    known = [token for token, data in enumerate(own) if data is not None and is_text(data)]
     if all(written(token) == own[token] for token in known[::_SAMPLE_INTERVAL]):
         return own
-    return [data if data is None or not _is_text(data) else written(token) for token, data in enumerate(own)]
+    return [data if data is None or not is_text(data) else written(token) for token, data in enumerate(own)]
 
 
-def _is_text(data: bytes) -> bool:
+def is_text(data: bytes) -> bool:
+    """Return whether bytes are whole characters."""
     try:
         data.decode()
     except UnicodeDecodeError:

@@ -325,8 +325,8 @@ def translate_samplers(fields: CallFields) -> None:
     read.
     """
     if _is_mirostat_on(fields):  # llama.cpp has no other sampler then but the temperature
-        others = {one for sampler in SAMPLERS.values() for one in sampler.fields} - {"temperature"}
-        fields.drop("samplers", *others)
+        _sampler_names(fields.take("samplers") or [])
+        fields.drop(*({one for sampler in SAMPLERS.values() for one in sampler.fields} - {"temperature"}))
     _translate_order(fields)
     _translate_moving_temperature(fields)
     _translate_dry(fields)

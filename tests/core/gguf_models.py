@@ -106,6 +106,11 @@ def tokenizer() -> PreTrainedTokenizerFast:
         if len(vocabulary) < 256:
             vocabulary["".join(pair)] = len(vocabulary)
             merges.append(pair)
+    return byte_level(vocabulary, merges)
+
+
+def byte_level(vocabulary: dict[str, int], merges: list[tuple[str, str]]) -> PreTrainedTokenizerFast:
+    """Return a byte-level BPE with three special tokens after the vocabulary."""
     backend = Tokenizer(models.BPE(vocab=vocabulary, merges=merges))
     backend.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     backend.decoder = decoders.ByteLevel()

@@ -19,6 +19,7 @@ from decodescope.core.differences import engine_check
 from decodescope.core.errors import ComparisonError, EngineError
 from decodescope.core.events import Event
 from decodescope.core.remote.remote_model import RemoteModel
+from decodescope.core.remote.responses import TokenTable
 from decodescope.core.server import HttpServer, ServedModel, new_key
 from tests import fake_remote_engine
 
@@ -168,6 +169,20 @@ def test_engine_that_never_draws_outside_its_list_is_rejected_until_it_may_have_
     for number in range(100):
         careful.add(number % 7 // 5, p, doubtful=[2])
     assert not careful.is_rejected
+
+
+def test_reported_probabilities_with_a_sum_above_one_are_refused(storyteller: core.LoadedModel) -> None:
+    request = REQUEST.with_settings({"max_new_tokens": 2})
+    events = [event for event in core.stream(storyteller, request) if isinstance(event, core.events.TokenChosen)]
+    engine = RemoteModel.__new__(RemoteModel)
+    engine.kind, engine.words = core.remote.engines.registry["vllm"], TokenTable()
+    answer = engine_check._DrawnAnswer(events, True, 2)
+    for one in events[0].alternatives:
+        engine.words.id_of(one.text, one.id)
+    assert engine_check._reported_steps(engine, replace(answer, tokens=events[:1]))
+    wrong = tuple(replace(one, raw_probability=0.9) for one in events[0].alternatives)
+    with pytest.raises(EngineError, match="does not report the probabilities"):
+        engine_check._reported_steps(engine, replace(answer, tokens=[replace(events[0], alternatives=wrong)]))
 
 
 def test_character_of_several_tokens_without_ids_ends_the_steps_with_a_reference(storyteller: core.LoadedModel) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tokenizers import Tokenizer, decoders, models, pre_tokenizers
+from tokenizers import pre_tokenizers
 from transformers import PreTrainedTokenizerFast
 
 from decodescope import core
@@ -31,13 +31,7 @@ def tokenizer_of_bytes() -> PreTrainedTokenizerFast:
     for pair in ((one, other) for one in "etaoinshrdlu" for other in "etaoinsh"):
         vocabulary["".join(pair)] = len(vocabulary)
         merges.append(pair)
-    backend = Tokenizer(models.BPE(vocab=vocabulary, merges=merges))
-    backend.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
-    backend.decoder = decoders.ByteLevel()
-    backend.add_special_tokens(["<bos>", "<stop>", "<pad>"])
-    return PreTrainedTokenizerFast(
-        tokenizer_object=backend, bos_token="<bos>", eos_token="<stop>", pad_token="<pad>"
-    )  # fmt: skip
+    return gguf_models.byte_level(vocabulary, merges)
 
 
 @pytest.fixture(scope="module")

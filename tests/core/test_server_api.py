@@ -526,6 +526,7 @@ def test_settings_that_local_programs_send_are_translated(fields, settings):
         ({"repeat_penalty": 1.2, "repeat_last_n": 64}, "repeat_last_n"),
         ({"repeat_penalty": 1.2, "repetition_penalty": 1.3}, "repetition_penalty"),
         ({"mirostat": 1}, "mirostat"),
+        ({"mirostat": 2, "samplers": 7}, "samplers"),
         ({"min_p": 2}, "min_p"),
         ({"min_p": True}, "min_p"),
         ({"frequency_penalty": 2.5}, "frequency_penalty"),
